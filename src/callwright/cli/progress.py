@@ -56,7 +56,9 @@ def progress_bar(total: int) -> Iterator[Callable[[int, str], None]]:
 
 @contextmanager
 def live(lines: Callable[[], Sequence[str]]) -> Iterator[None]:
-    """Show the current `lines`: in a terminal in place, as many as fit; elsewhere the first line every few seconds."""
+    """Show the current `lines`: in a terminal in place, as many as fit; elsewhere the first line, every few seconds if
+    it has changed.
+    """
     if is_terminal(sys.stderr):
         from rich.console import Console
         from rich.live import Live
@@ -72,8 +74,11 @@ def live(lines: Callable[[], Sequence[str]]) -> Iterator[None]:
     is_over = threading.Event()
 
     def tell() -> None:
+        latest = ""
         while not is_over.wait(_EVERY_S):
-            click.echo(lines()[0], err=True)
+            if (line := lines()[0]) != latest:
+                click.echo(line, err=True)
+            latest = line
 
     thread = threading.Thread(target=tell, name="callwright progress", daemon=True)
     thread.start()
