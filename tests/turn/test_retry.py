@@ -171,6 +171,27 @@ def test_a_demand_that_is_not_met_says_why_once(patient: str, model: ModelServer
 
 
 @both
+@pytest.mark.parametrize(
+    ("way", "answer"),
+    [
+        ("native", chat(*call_deltas("get_weather", "{}"), finish="length")),
+        ("prompt-json", said('```json\n{"tool": "get_weather", "arguments": {}}\n```\n```json\n{"to', finish="length")),
+    ],
+)
+def test_a_whole_call_that_is_invalid_is_no_fault_of_the_limit(
+    patient: str, model: ModelServer, way: str, answer: Answer, stream: bool
+) -> None:
+    """A model that repeats a call does so up to the limit."""
+    asked_ = body(way, tool_choice="required")
+    model.plays(answer, calls(GOOD) if way == "native" else fenced('{"city": "Oslo"}'))
+    assert ask(patient, asked_, stream=stream).calls == [("get_weather", PARIS)]
+    model.plays(answer, answer)
+    reply = request(patient + CHAT, {**asked_, "stream": stream})
+    assert (reply.status, reply.error["code"]) == (502, "upstream_unmet")
+    assert f"No valid tool call in 2 attempts: {NO_CITY}" in reply.error["message"]
+
+
+@both
 def test_the_same_mistake_twice_ends_it(patient: str, model: ModelServer, stream: bool) -> None:
     model.plays(*[calls(("get_weather", "{}"))] * 3)
     assert request(patient + CHAT, body("native", tool_choice="required", stream=stream)).status == 502

@@ -45,7 +45,7 @@ def test_a_call_that_does_not_leave_is_in_its_problem(own: str) -> None:
         *wrong,
         CallEnded(0),
     ]
-    policy.push([*made, ContentDelta("Hi"), Finished("length")])
+    policy.push([*made, ContentDelta("Hi"), Finished("content_filter")])
     assert policy.next_attempt(in_time=True) is None
     first, second = (event for event in policy.finish() if isinstance(event, Problem))
     assert first == Problem("invalid_arguments", "not so", text=f'{own}\nping {{"city": "Os'.strip())

@@ -23,6 +23,8 @@ from callwright.events import (
 
 # The problems that are worth a retry.
 RETRIED: Final = OF_INVALID_CALLS | {"call_missing", "invalid_answer"}
+# Those of a call in text that do not come from its being truncated.
+_OF_WHOLE_CALLS: Final = frozenset(("invalid_arguments", "unknown_tool"))
 # Why an answer ended before the model was done.
 CUT: Final = ("length", "content_filter")
 
@@ -152,7 +154,12 @@ class Attempt(msgspec.Struct):
     @property
     def is_cut_short(self) -> bool:
         """Whether this may be why it does not hold: not if a call was over before, and is invalid."""
-        return self.is_cut and not (self.reason == "length" and any(call.complete for call in self.bad))
+        return self.is_cut and not (self.reason == "length" and self._has_ended_badly)
+
+    @property
+    def _has_ended_badly(self) -> bool:
+        in_text = any(problem.kind in _OF_WHOLE_CALLS for problem in self.problems)
+        return in_text or any(call.complete for call in self.bad)
 
     @property
     def doubts(self) -> Sequence[Problem]:

@@ -228,7 +228,7 @@ class RetryPolicy:
 
         After text that was sent, a call that is only guaranteed is left out, and the answer remains valid.
         """
-        if attempt.is_cut or attempt.has_refused or self._kept:
+        if attempt.is_cut_short or attempt.has_refused or self._kept:
             return
         times = f" in {len(self._earlier) + 1} attempts" if self._earlier else ""
         spoken = (self._earlier or [attempt])[0].has_spoken
