@@ -149,6 +149,22 @@ class _Call(NamedCall):
 
     # --- values ---
 
+    def _without_opener(self, text: str, tag: Tag, writer: ArgumentsWriter) -> bool:
+        """M3 often writes only the mark of the first opening tag (vLLM's pull request 51075). If the rest of the tag
+        follows, it broke, and the begin of the value is unknown.
+        """
+        before, mark, value = text.partition(_MARK)
+        key = tag.head
+        if before.strip() or not mark or _FORM.piece.search(value) or f"{key}>" in value:
+            return False
+        if not writer.declares(key) or self.sink.is_given(key):
+            return False
+        self.sink.odd(f"the opening tag of {key!r} is missing")
+        self.text.markup(before + mark)
+        self.sink.put(key, self.sink.cast(key, value, writer.schema(key)), value)
+        self.text.markup(tag.text)
+        return True
+
     def _value_of(self, names: tuple[str, ...], schema: object, writer: ArgumentsWriter) -> Parse[str | None]:
         """The JSON of an element, read from after its tag; None if the output was cut in it. `names` are the elements
         around it and, last, its own.

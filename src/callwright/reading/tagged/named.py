@@ -102,9 +102,13 @@ class NamedCall(TaggedCall):
         if self.text.source.text.startswith("{", self.text.source.at):
             return (yield from self._json())
         last = ""
-        values = 0
+        values, most = 0, self.text.tools.max_parameters
         while True:
             text, tag = yield from self.lexer.next_tag()
+            if tag and tag.closes and values < most and self._without_opener(text, tag, writer):
+                values += 1
+                last = tag.head
+                continue
             self._between(text)
             if tag is None:
                 whole = False
@@ -113,7 +117,7 @@ class NamedCall(TaggedCall):
                 whole = bool(values) or self._closes_call(tag)
                 self._close_call(tag)
                 break
-            if not tag.closes and values == self.text.tools.max_parameters:
+            if not tag.closes and values == most:
                 yield from self._surplus_values(tag, writer)
                 whole = False
                 break
@@ -129,6 +133,10 @@ class NamedCall(TaggedCall):
             else:
                 self.sink.odd(f"{tag.text} twice")
         return self.sink.end(is_whole=whole and (bool(values) or not self.sink.strayed))
+
+    def _without_opener(self, text: str, tag: Tag, writer: ArgumentsWriter) -> bool:
+        """Whether the text before a closing tag is a value whose opening tag is missing; then it is written."""
+        return False
 
     def _surplus_values(self, tag: Tag, writer: ArgumentsWriter) -> Parse[None]:
         """Read past the values that are too many, to the end of the call."""
