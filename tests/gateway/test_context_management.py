@@ -198,6 +198,7 @@ def test_over_a_websocket_the_connection_goes_on_from_the_summary(gateway: str, 
     assert shown(model) == [user(TOLD), user("q"), assistant("A"), user("r")]
 
 
+@pytest.mark.processes  # it asks the system for its name
 def test_openais_library_reads_a_compaction_that_is_streamed(gateway: str, model: ModelServer) -> None:
     openai = pytest.importorskip("openai", reason="the SDK of OpenAI is not installed")
     model.plays(said(SUMMARY), said("A"))
