@@ -155,9 +155,8 @@ class DsmlCalls(TaggedCalls):
         """
         text = self.text
         word, lead = self._token.strip("|｜‖∣"), self._names[0][1]
-        if lead or not token.startswith(
-            word
-        ):  # the blank after a token without bars is that of the lead, if there is one
+        # The blank after a token without bars is that of the lead, if there is one.
+        if lead or not token.startswith(word):
             token = token.strip()
         held, _ = yield from read_until(text.source, _EVERYTHING, _MAX_HELD)
         odd: list[str] = []
