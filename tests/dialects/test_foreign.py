@@ -86,10 +86,15 @@ def test_one_with_a_header_behind_text_is_at_least_asked_about(name: str) -> Non
     assert turn.problems or name == "beam"  # whose arguments mean nothing without their header
 
 
-def test_text_before_a_format_with_headers_is_content() -> None:
-    turn = callwright.parse("Let me look.\n" + certainty.write(SHAPE, "harmony"), dialect="auto", tools=TOOLS)
-    assert (turn.content, turn.reasoning) == ("Let me look.", None)
+@pytest.mark.parametrize("said", ["Let me look.\n", "Let me look.\nNow. "])
+def test_text_before_a_format_with_headers_is_content(said: str) -> None:
+    written = certainty.write(SHAPE, "harmony")
+    turn = callwright.parse(said + written, dialect="auto", tools=TOOLS)
+    assert (turn.content, turn.reasoning) == (said.rstrip(), None)
     assert _calls(turn) == list(SHAPE.calls)
+    for size in range(len("<|channel|>"), written.index("<|message|>")):
+        cut = callwright.parse(said + written[:size], dialect="auto", tools=TOOLS)
+        assert (cut.content, cut.reasoning) == (said.rstrip(), None)
 
 
 @pytest.mark.parametrize("mark", ["<|tool_call|>", "<function_call>", "[TOOL_REQUEST]"])

@@ -10,7 +10,16 @@ import msgspec
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
 from callwright.dialects.base import FORMATS, dialect_names, get_dialect
-from callwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, Markup, Problem
+from callwright.events import (
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
+    ContentDelta,
+    Event,
+    Markup,
+    Problem,
+    ReasoningDelta,
+)
 from callwright.reading.text.foreign import likeliest, valid_calls
 from callwright.reading.text.trial import doubts
 from callwright.streaming.reader import Parse, StreamReader
@@ -34,6 +43,9 @@ _HINTS: Final = {
 }
 # In these an answer begins with a header, before any text.
 _HEADED: Final = ("inkling", "muse", "beam", "harmony")
+# The header of a message before its mark: `assistant to=f<|channel|>`, `f<|content_invoke_tool_json|>`.
+_HEADER: Final = re.compile(r"(?<!\S)(?:assistant(?!\w))?[ \t]*(?:to=[^\s<]+[ \t]*|(?P<name>[^\s<]+))?\Z")
+_MAX_HEADER: Final = 400
 _PLAIN: Final = "json"
 # Problems which suggest that the format is another one.
 _DOUBTS: Final = frozenset({"foreign_format", "malformed_call"})
@@ -119,7 +131,7 @@ def _marks() -> re.Pattern[str]:
 
 def _read(text: str, name: str, at: int, start: str, tools: Toolset, *, is_hinted: bool) -> _Candidate:
     """A text as this dialect reads it, whose markup begins at `at`."""
-    lead = text[: text.rfind("\n", 0, at) + 1] if name in _HEADED and start == "assistant" else ""
+    lead = text[: _begin_of_header(text, at, tools)] if name in _HEADED and start == "assistant" else ""
     events: list[Event] = []
     if said := lead.rstrip():  # such a format has a header before any text: this text is foreign to it
         events += [ContentDelta(said), Markup(lead[len(said) :])]
@@ -128,6 +140,8 @@ def _read(text: str, name: str, at: int, start: str, tools: Toolset, *, is_hinte
     source.end()
     for _ in get_dialect(name).parse(source, start, tools):
         raise AssertionError("the text is all there")
+    if said and _begins_with_content(events[2:]):
+        events[1] = ContentDelta(lead[len(said) :])  # the white space between two texts
     begins = _first_characters(events)
     kinds = [event.kind for event in events if isinstance(event, Problem)]
     odd, asks = sum([kind in _DOUBTS for kind in kinds]), not _CALLS_IN_TEXT.isdisjoint(kinds)
@@ -139,6 +153,23 @@ def _read(text: str, name: str, at: int, start: str, tools: Toolset, *, is_hinte
         return _Candidate(name, [ContentDelta(text), *problems], 0, 1, True, False, bool(problems))
     settles = bool(begins) and not (odd or is_hinted) and {*begins.values()} <= {"{", ""}
     return _Candidate(name, events, len(begins), odd, is_hinted, settles, asks)
+
+
+def _begins_with_content(events: Sequence[Event]) -> bool:
+    """Whether content is before any reasoning and calls."""
+    said = CallStarted | ContentDelta | ReasoningDelta
+    return isinstance(next((event for event in events if isinstance(event, said)), None), ContentDelta)
+
+
+def _begin_of_header(text: str, at: int, tools: Toolset) -> int:
+    """The position of the header that contains the mark at `at`. A name in it is that of a tool, or begins the text."""
+    line = text.rfind("\n", 0, at) + 1
+    token = text.find("<|", line, at)
+    at = token if token >= 0 else at
+    header = _HEADER.search(text, max(line, at - _MAX_HEADER), at)
+    if header is None or (header["name"] and header.start() and header["name"] not in tools):
+        return at
+    return header.start()
 
 
 def _first_characters(events: Sequence[Event]) -> dict[int, str]:
