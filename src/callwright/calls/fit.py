@@ -85,9 +85,10 @@ def _kind(step: Repair) -> ProblemKind:
     return "arguments_decoded" if is_whole else _KINDS.get(step.rule, "argument_coerced")
 
 
-def json_problems(repairs: Mapping[JsonRepair, int], call: int | None = None) -> list[Problem]:
-    """The JSON repairs of the tolerant reader as problems of a call."""
-    return [
+def json_problems(repairs: Mapping[JsonRepair, int], call: int | None = None, *, odd: str = "") -> list[Problem]:
+    """The JSON repairs of the tolerant reader as problems of a call. `odd`: see `JsonPlace`."""
+    around = [Problem("json_repaired", odd, call)] if odd else []
+    return around + [
         Problem(
             _JSON_KINDS.get(rule, "json_repaired"),
             rule.replace("_", " ") + (f", {times} times" if times > 1 else ""),

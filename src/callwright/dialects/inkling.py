@@ -97,7 +97,7 @@ class _Calls(MarkedCalls):
 
     def _names(self, name: str) -> Parse[bool]:
         """Whether the next part is a call of this tool."""
-        opening = self.text.take(_INVOKE) + (yield from self.text.held_blanks())
+        opening = self.text.take(_INVOKE) + (yield from self.text.held_blanks()) + (yield from self._words())
         head = yield from MarkedJson(self.text.source, self.text.tools, self._find.stops).head()
         is_json = self.text.source.text.startswith(("{", "[", "`"), self.text.source.at)
         self.text.source.unread(opening)

@@ -183,7 +183,10 @@ def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:
         for number, call in enumerate(candidate.calls):
             if call.form.content:
                 pieces.append(TextSegment(call.form.content))
-            problems = [*(json_problems(place.repairs) if not number else []), *call.form.name_problems()]
+            problems = [
+                *(json_problems(place.repairs, odd=place.odd) if not number else []),
+                *call.form.name_problems(),
+            ]
             problems += step_problems(call.arguments.steps)
             refused = [problem.text for problem in candidate.refused]
             written = "" if number else without(text[place.begin : place.end], refused)

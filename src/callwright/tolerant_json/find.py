@@ -7,6 +7,7 @@ Fences of other languages, inline code and quoted lines are skipped.
 
 import re
 from collections.abc import Collection, Iterator
+from html import unescape
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -14,7 +15,7 @@ import msgspec
 from callwright.streaming.reader import finished, silent_reader
 from callwright.tolerant_json.certain import doubt
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
-from callwright.tolerant_json.markers import CLOSING_MARKS, JSON_TAGS, MARKS, TRAILING
+from callwright.tolerant_json.markers import CLOSING_MARKS, JSON_TAGS, MARKS, TRAILING, is_json_tag
 from callwright.tolerant_json.reader import JsonReader, JsonRepair, TooDeepError
 from callwright.tolerant_json.tree import Member, Node
 
@@ -34,6 +35,10 @@ _PLAUSIBLE = re.compile(
 ).match
 _BETWEEN_VALUES = re.compile(r"[\s,;]*+")
 _CLOSE_MARK = re.compile(r"\s*+(?:" + "|".join(map(re.escape, CLOSING_MARKS)) + ")")
+# JSON that is escaped for HTML.
+_ENTITIES = re.compile(r"[\[{\s]++&quot;[^\"]*\Z").match
+# Marks that begin as an array does, or follow a value.
+_NO_VALUES: Final = (*CLOSING_MARKS, *MARKS)
 _QUOTED_LINE = re.compile(r"\s*[>|]")
 _THOUGHT_END: Final = "</think>"
 # The text between the name of a tool and its arguments if a call is the whole text; the token is one of Mistral's.
@@ -50,7 +55,7 @@ class JsonPlace(msgspec.Struct):
 
     `begin` and `end` span the values with their markers or fence. `nodes` are the parsed values, `texts` the same as
     they were written. `place` is the kind of place. `cut`: the text ended inside the last value. `repairs` counts
-    the JSON repairs by rule. `doubt`: why the values are ambiguous.
+    the JSON repairs by rule. `doubt`: why the values are ambiguous. `odd`: how the whole was written, if not as usual.
     """
 
     begin: int
@@ -61,6 +66,7 @@ class JsonPlace(msgspec.Struct):
     cut: bool
     repairs: dict[JsonRepair, int]
     doubt: str
+    odd: str = ""
 
 
 def json_places(text: str, *, whole: bool = True, names: Collection[str] = ()) -> Iterator[JsonPlace]:
@@ -81,11 +87,12 @@ def _places(text: str, at: int, until: int) -> Iterator[JsonPlace]:
     while (found := _TOKEN.search(text, at, until + _MAX_TOKEN)) and found.start() < until:
         at = found.end()
         if found["fence"]:
-            fence = _Values(text, at) if unclosed < _MAX_UNCLOSED and found["tag"].lower() in JSON_TAGS else None
+            fence = _Values(text, at) if unclosed < _MAX_UNCLOSED and is_json_tag(found["tag"]) else None
             if fence and fence.nodes:
                 unclosed += not fence.closed
                 at = _past(rf"\s*+(?:{found['ticks'][0]}{{3,}}+)?[ \t]*+", text, fence.end)
-                yield fence.place(found.start(), _behind(text, at), "fence")
+                odd = "" if found["tag"].lower() in JSON_TAGS else f"the language {found['tag']!r} of a code fence"
+                yield fence.place(found.start(), _behind(text, at), "fence", odd)
                 continue
             unclosed += fence is not None and fence.end > at
             at = _fence_end(text, found)
@@ -161,7 +168,7 @@ class _Values:
         self._reader = JsonReader(source)
         while True:
             begin = _BETWEEN_VALUES.match(text, self.end).end()  # type: ignore[union-attr]  # matches always
-            if not text.startswith(("{", "[", "\ufeff{", "\ufeff["), begin) or text.startswith(CLOSING_MARKS, begin):
+            if not text.startswith(("{", "[", "\ufeff{", "\ufeff["), begin) or text.startswith(_NO_VALUES, begin):
                 return
             source.at = begin + text.startswith("\ufeff", begin)
             try:
@@ -177,11 +184,11 @@ class _Values:
         """Whether the last one has its closer; no value has none."""
         return bool(self.nodes) and self.nodes[-1].closed
 
-    def place(self, begin: int, end: int, place: Place) -> JsonPlace:
+    def place(self, begin: int, end: int, place: Place, odd: str = "") -> JsonPlace:
         """The values as a `JsonPlace` that spans `begin` to `end`."""
         repairs = self._reader.repairs
         why = next((why for text in self.texts if (why := doubt(repairs, text))), "") if repairs else ""
-        return JsonPlace(begin, end, self.nodes, self.texts, place, self._reader.cut, repairs, why)
+        return JsonPlace(begin, end, self.nodes, self.texts, place, self._reader.cut, repairs, why, odd)
 
 
 def _whole(text: str, names: Collection[str]) -> JsonPlace | None:
@@ -195,7 +202,8 @@ def _whole(text: str, names: Collection[str]) -> JsonPlace | None:
     decoded = _decoded(text[begin:])
     if decoded:
         values = _Values(decoded, 0)
-        return values.place(0, len(text), "whole") if values.nodes and values.end == len(decoded) else None
+        is_all = values.nodes and values.end == len(decoded)
+        return values.place(0, len(text), "whole", "escaped quotes") if is_all else None
     glued = next((name + glue for name in names for glue in GLUES if text.startswith(f"{name}{glue}{{", begin)), "")
     begin += len(glued)
     if not text.startswith(("{", "["), begin):
@@ -217,10 +225,12 @@ def _call(name: str, arguments: Node) -> Node:
 
 
 def _decoded(text: str) -> str:
-    r"""The JSON inside a reply that is a JSON string (`"{\"a\": 1}"`), or whose quotes are all escaped (`{\"a\": 1}`).
-    Empty if it is neither.
+    r"""The JSON inside a reply that is a JSON string (`"{\"a\": 1}"`), or whose quotes are all escaped (`{\"a\": 1}`,
+    `{&quot;a&quot;: 1}`). Empty if it is neither.
     """
     text = text.strip()
+    if _ENTITIES(text):
+        return unescape(text)
     if text.startswith('{\\"'):
         text = f'"{text}"'
     try:

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import lru_cache
 from typing import Final
 
 # Opening and closing markers of calls in JSON; some formats have no closing one.
@@ -26,6 +28,14 @@ CLOSING_MARKS: Final = (
 END_TOKENS: Final = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|return|>", "<|endoftext|>", "</s>")
 
 JSON_TAGS: Final = frozenset(("", "json", "jsonc", "json5", "tool", "tool_call", "tool_calls", "tool_code"))
+_MAX_TAG: Final = 20
+
+
+@lru_cache(maxsize=64)
+def is_json_tag(tag: str) -> bool:
+    """Whether the language of a code fence, which may be misspelled, is one of JSON."""
+    return tag.lower() in JSON_TAGS or bool(get_close_matches(tag.lower()[:_MAX_TAG], JSON_TAGS, n=1, cutoff=0.8))
+
 
 # What may follow a value and means nothing: spare closers (`{"a": 1}}`), leftover fences, stop tokens.
 TRAILING = re.compile(rf"(?:[\s}}\],;]++|`++|~++|{'|'.join(map(re.escape, (*END_TOKENS, *CLOSING_MARKS)))}|(?!))*+")

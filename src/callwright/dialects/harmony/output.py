@@ -360,7 +360,9 @@ class _Reader:
         if token == START:
             self.emit(Problem("malformed_header", "a message that was begun and dropped", text=text))
         elif header.name:
-            self.emit(Problem("malformed_header", "a recipient without arguments", text=text))
+            is_call = token == CALL and header.name in self.tools
+            kind: ProblemKind = "malformed_call" if is_call else "malformed_header"
+            self.emit(Problem(kind, "a recipient without arguments", text=text))
         elif found and not header.role and not _FAILED_START.match(found[3]):
             channel, blanks, said = found.groups()
             self.markup(text.removesuffix(said))

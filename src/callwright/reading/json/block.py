@@ -343,7 +343,7 @@ class MarkedJson:
         each = [self._read(node) for node in place.nodes]
         if not all(each):
             return None
-        self._repairs = json_problems(place.repairs, self.calls)
+        self._repairs = json_problems(place.repairs, self.calls, odd=place.odd)
         found = [form for forms in each if forms for form in forms]
         return None if any(self._is_doubtful(form, place.repairs) for form in found) else found
 

@@ -204,17 +204,35 @@ class MarkedCalls(CallReader):
         is_json = text.source.text.startswith(_BEGINS_JSON, text.source.at)
         if follows in self._form.opens:
             text.emit(Markup(opening))
+            text.emit(Problem("markup_repaired", f"{follows} is repeated"))
         elif follows:
             text.emit(Markup(opening + text.take(follows)))
             text.emit(Problem("malformed_call", "a call with nothing in it"))
         elif self._form.header and not is_json:
             yield from self._headed(blanks, tag, inner + fence)
+        elif not is_json and (words := (yield from self._words())):
+            self.text.emit(_words_before(words, self.text.calls))
+            yield from self._block(opening)
         elif not is_json:
             self._opened = starts_line and bool(self._form.closes)
             yield from self._no_call(blanks, tag, inner + fence)
         else:
             self._fenced = bool(fence)
             yield from self._block(opening)
+
+    def _words(self) -> Parse[str]:
+        """Read the words between an opening token and the JSON of a call of an offered tool; `""`, and nothing is read,
+        if no such call follows.
+        """
+        source = self.text.source
+        words, marker = (
+            (yield from read_until(source, self._find.header_ends, _MAX_HEADER)) if self._find.tokens else ("", "")
+        )
+        source.unread(marker)
+        if marker == "{" and self._is_tool((yield from self._name_in_json())):
+            return words
+        source.unread(words)
+        return ""
 
     def _fence_begin(self) -> Parse[str]:
         """Read an opening code fence before JSON, which some models put around their calls."""
@@ -273,14 +291,21 @@ class MarkedCalls(CallReader):
         """Read a header, the arguments and the closing marker; text if there is no header."""
         header, marker = yield from read_until(self.text.source, self._find.header_ends, _MAX_HEADER)
         found = self._form.header.match(header) if self._form.header else None
+        name = found.group(found.lastindex or 0).strip() if found else ""
         rest = header[found.end() :] if found else ""
-        is_value = rest[:1] in ("", "[", '"') or (found is not None and _ENDS_HEADER(found.group()) and _SCALAR(rest))
-        is_junk = not is_value and marker not in self._form.closes
-        if found is None or is_junk or not (marker or self.text.source.done):
+        kind = _kind_of_rest(found, rest, marker, names_tool=self._is_tool(name))
+        if (
+            found is None
+            or (kind == "junk" and marker not in self._form.closes)
+            or not (marker or self.text.source.done)
+        ):
             self.text.source.unread(header + marker)
             yield from self._no_call(blanks, tag, inner)
             return
         opening = blanks + tag + inner
+        if kind == "words":
+            self.text.emit(_words_before(rest, self.text.calls))
+            rest = ""
         self.text.source.unread(rest + marker)
         if not (rest or marker):
             self._sections = ()
@@ -289,7 +314,19 @@ class MarkedCalls(CallReader):
             return
         self._fenced = "```" in found.group()
         id_ = found.groupdict().get("id")
-        yield from self._headed_call(found.group(found.lastindex or 0).strip(), opening + found.group(), id_=id_)
+        if not self._is_tool(name) and self._is_tool((yield from self._name_in_json())):
+            self.text.emit(Problem("markup_repaired", "the name of the tool is beside its arguments", self.text.calls))
+            yield from self._block(opening + found.group())
+        else:
+            yield from self._headed_call(name, opening + found.group(), id_=id_)
+
+    def _is_tool(self, name: str) -> bool:
+        return self.text.tools.resolve_name(name) in self.text.tools
+
+    def _name_in_json(self) -> Parse[str]:
+        """The name in the object of a call that is next, or `""`; nothing is read."""
+        head = yield from MarkedJson(self.text.source, self.text.tools, self._find.stops).head()
+        return head["name"] if head else ""
 
     def _headed_call(self, name: str, opening: str, *, marked: bool = True, id_: str | None = None) -> Parse[None]:
         """Read the arguments of a call of this tool, and its closing marker. Not `marked`: no marker opens or closes
@@ -304,7 +341,8 @@ class MarkedCalls(CallReader):
             closed, stop, is_sure = yield from pass_json(self.text.source, self._find.stops, arguments, index)
         else:
             text, stop = yield from read_until(self.text.source, self._find.markers, _MAX_VALUE)
-            closed, is_sure = False, bool(stop) and (bool(text.strip()) or stop not in self._find.stops.ends)
+            ends_call = stop in self._form.closes or (not self._form.closes and stop not in self._find.stops.ends)
+            closed, is_sure = False, bool(stop) and (bool(text.strip()) or ends_call)
             if text.strip():
                 value, fence, behind = text.partition("```") if self._fenced else (text, "", "")
                 self.text.emit(arguments(value))
@@ -314,7 +352,7 @@ class MarkedCalls(CallReader):
                 if is_sure and not self.text.tools.requires_something(name):
                     self.text.emit(arguments("{}"))
         # Other words next to the name leave it unknown which tool was meant.
-        is_name = " " not in name or self.text.tools.resolve_name(name) in self.text.tools
+        is_name = " " not in name or self._is_tool(name)
         is_whole = not (yield from member_follows(self.text.source)) if closed else is_sure
         self.text.emit(CallEnded(index, complete=is_name and is_whole))
         if not is_name:
@@ -386,7 +424,7 @@ class MarkedCalls(CallReader):
             return None
         block = MarkedJson(text.source, text.tools, self._find.stops)
         head = yield from block.head()
-        if not head or text.tools.resolve_name(head["name"]) not in text.tools:
+        if not head or not self._is_tool(head["name"]):
             return None
         return None if (yield from block.is_record_ahead(head)) else ""
 
@@ -424,6 +462,18 @@ class MarkedCalls(CallReader):
                 break
             at, end = begin, len(text[:begin].rstrip())
         return at if at < len(text) else None
+
+
+def _words_before(words: str, call: int) -> Problem:
+    return Problem("arguments_trailing_text", "text before the arguments", call, words)
+
+
+def _kind_of_rest(found: re.Match[str] | None, rest: str, marker: str, *, names_tool: bool) -> str:
+    """The kind of the text between a header and the next marker: a value or none, words before an object, or junk."""
+    has_token = found is not None and _ENDS_HEADER(found.group()) is not None
+    if rest[:1] in ("", "[", '"') or (has_token and _SCALAR(rest)):
+        return "value"
+    return "words" if has_token and names_tool and marker == "{" else "junk"
 
 
 def _begin_of_calls(around: tuple[str, ...], opens: tuple[str, ...]) -> re.Pattern[str]:

@@ -7,7 +7,7 @@ Text streams. If a part may be a call in JSON, the rest of the answer is held an
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Final
+from typing import Final, Literal
 
 from callwright.events import CallStarted, ContentDelta, Event, Markup, Problem, ReasoningDelta
 from callwright.free_text.intent import Runs, find_runs, is_announcement, is_showing, verdict
@@ -43,7 +43,7 @@ class AnswerReader:
         self._in_json = JsonInText(self.text)
         self._shows = False  # held text is being read, and its tags are only shown
         self._is_first = True  # no text before a thought
-        self._has_thought = False  # a thought was read
+        self._thoughts_read: Literal["", "empty", "text"] = ""  # what thoughts were read
         self._unclosed: set[str] = set()  # ends of thoughts that do not occur any more
         self._replays = False  # held text is being read again
         self._rest = ""  # the part of it that is read after it
@@ -82,7 +82,7 @@ class AnswerReader:
         while True:
             if begins and text.tools.ordered and not (text.before or self._shows):
                 if (yield from self._in_json.begins_held()):
-                    self._again((yield from self._in_json.read_held("", self._marks)))
+                    self._again((yield from self._in_json.read_held("", self.calls)))
                 elif ways := (yield from self._foreign.header(self._marks.tags, self.calls.begins)):
                     yield from self._foreign_calls("", ways)
             begins = False
@@ -139,7 +139,7 @@ class AnswerReader:
             return
         behind = yield from read_blanks(text.source)
         if text.source.text.startswith(("{", "[", "<", "`"), text.source.at):
-            self._again((yield from self._in_json.read_held(blanks + marker + behind, self._marks)))
+            self._again((yield from self._in_json.read_held(blanks + marker + behind, self.calls)))
         else:  # the marker is only mentioned
             text.emit(text.say(blanks + marker + behind))
 
@@ -167,19 +167,19 @@ class AnswerReader:
                     text.emit(problem)
                     text.settle()
                 return
-        self._again((yield from self._in_json.read_held(opening, self._marks)))
+        self._again((yield from self._in_json.read_held(opening, self.calls)))
 
     def _value(self, lead: str) -> Parse[None]:
         """Read a brace or bracket after `lead`: a call, data or text."""
         if (opening := (yield from self.calls.bare_call(lead))) is not None:
             yield from self._judge(lead, opening, self.calls.read_bare(lead + opening), own=False)
         else:
-            self._again((yield from self._in_json.value(lead, self._marks)))
+            self._again((yield from self._in_json.value(lead, self.calls)))
 
     def _lone_close(self, written: str) -> Parse[None]:
         """A closing tag of reasoning without an opening one. After a thought in a channel it has no meaning."""
         self.text.gap = ""
-        if self._marks.channel and self._has_thought:
+        if self._marks.channel and self._thoughts_read:
             self.text.emit(Markup(written))
         else:
             self.text.lone_close(written)
@@ -345,7 +345,7 @@ class AnswerReader:
     def _think(self, close: str) -> Parse[None]:
         """Read reasoning to its end. A call in it counts only if the reasoning is never closed and ends with it."""
         text = self.text
-        self._has_thought = True
+        self._thoughts_read = self._thoughts_read or "empty"
         if self._marks.channel:
             yield from _skip_openers(text, next(iter(self._thoughts)), self._marks.channel)
         yield from text.skip_blanks()
@@ -353,7 +353,7 @@ class AnswerReader:
         before, text.before = text.before, ""
         apart, text.apart = text.apart, False
         self._is_first = not (before.strip() or text.calls)
-        gap, text.gap = text.gap, ""
+        gap, text.gap = text.gap, "\n" if self._thoughts_read == "text" else ""
         while not text.source.done:
             blanks, marker = yield from emit_text_until(text.source, self._in_thought[close], text.say)
             if marker == close or marker in self._ends:
@@ -362,6 +362,7 @@ class AnswerReader:
             if marker and (yield from self._draft(blanks + marker, close)):
                 break
         thought, is_all = text.before, len(text.before) < REMEMBERED
+        self._thoughts_read = "text" if thought.strip() else self._thoughts_read
         if self._marks.control and (closer := lone_closer(thought, text.layout, is_all=is_all)):
             text.emit(Problem("control_tokens_stripped", "the end of a call in a thought without one", text=closer))
         text.make, text.code, text.before = ContentDelta, code, before

@@ -25,9 +25,9 @@ class AnswerText:
 
     `apart`: a call is between the text so far and the next text. `gap`: the white space between them if it is a
     thought. `make` makes the event of a text, `trial` is set while held text is read as if its tags were meant.
-    `unread` is the problem of a possible call that was not read, `is_settled` whether one was reported. `control`: the
-    format's tags are control tokens. `layout` is that of its calls. `alone`: calls of other formats are not searched
-    for.
+    `unread` is the problem of a possible call that was not read, `is_settled` whether one was reported. `has_strays`:
+    there are control tokens without a call. `control`: the format's tags are control tokens. `layout` is that of its
+    calls. `alone`: calls of other formats are not searched for.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class AnswerText:
         self.trial: Trial | None = None
         self.unread: Problem | None = None
         self.is_settled = False
+        self.has_strays = False
         self._said = ""  # the end of the text before it
 
     # --- text ---
@@ -168,6 +169,7 @@ class AnswerText:
         if blanks and not self.at_line_start(blanks) and self._is_word(token, behind):
             self.emit(self.say(blanks + token + behind))
             return
+        self.has_strays = True
         self.leave_gap(blanks)
         self.markup(blanks)
         self.emit(Problem("control_tokens_stripped", "a token of a call where no call is", text=token))

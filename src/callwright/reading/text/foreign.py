@@ -15,7 +15,7 @@ import msgspec
 
 from callwright.calls.toolset import Toolset
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, Markup, Problem
-from callwright.layout.calls import CallLayout, JsonArguments, Slot, TaggedArguments, object_of, pieces_of
+from callwright.layout.calls import CallLayout, JsonArguments, Slot, TaggedArguments, filled, object_of, pieces_of
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.trial import fitted_calls
 from callwright.schema.keywords import properties
@@ -78,6 +78,11 @@ class Reading(msgspec.Struct, frozen=True):
     def problems(self) -> int:
         """How many problems there are."""
         return sum(isinstance(event, Problem) for event in self.events)
+
+    @property
+    def arguments(self) -> str:
+        """The arguments of the first call."""
+        return "".join([event.text for event in self.events if isinstance(event, ArgumentsDelta) and not event.index])
 
     @property
     def worth(self) -> tuple[int, int, int]:
@@ -180,7 +185,7 @@ class Formats:
             layout = form.layout
             match layout.arguments:
                 case JsonArguments():
-                    first = "{\3"
+                    first = " {\3"
                 case TaggedArguments(begin=begin):
                     first = _with_marks(begin, "key", "\2").partition("\2")[0] + "\2"
                 case _:
@@ -203,8 +208,8 @@ class Formats:
             keys = "|".join(map(re.escape, properties(tool.parameters))) or "(?!)"
             named = {"\0": re.escape(tool.name), "\2": f"(?:{keys})", "\3": rf'\s*(?:"(?:{keys})|\}}\s*\Z)'}
             for written in self._stripped_calls:
-                call = rf"\s*{_MARK.sub(lambda mark: named[mark[0]], written)}"  # noqa: B023
-                if re.match(call, begin) or (last and re.search(rf"\n{call}", end)):
+                call = rf"[\s>]*{_MARK.sub(lambda mark: named[mark[0]], written)}"  # noqa: B023
+                if re.match(call, begin) or (last and any(re.search(rf"[\n>]{call}", said) for said in (begin, end))):
                     return tool.name
         return ""
 
@@ -219,6 +224,29 @@ class Formats:
                     if tail and behind.startswith(tail) and (before or tail[0] in "<{"):
                         return ways
         return ()
+
+    def tagged_arguments(self, text: str, name: str, tools: Toolset) -> tuple[str, str] | None:
+        """The arguments of a call of this tool as JSON, and the format in whose tags `text` has them; None if it is in
+        none or ends in a value, or they do not fit.
+        """
+        if not text.rstrip().endswith((">", "[")):
+            return None
+        values = {"name": name, "number": "0", "index": "1", "id": ""}
+        for form in self._forms:
+            layout = form.layout
+            match layout.arguments:
+                case TaggedArguments(begin=begin) if text.lstrip().startswith(_literal(begin).strip()):
+                    around = (filled(part, values) for part in (layout.open + layout.begin, layout.end + layout.close))
+                    reading = _read(text.strip().join(around), Way(form, True), tools)
+                    if reading.good == 1 and not reading.bad:
+                        return reading.arguments, form.name
+        return None
+
+
+def _literal(written: str) -> str:
+    """The literal text with which a layout begins."""
+    first = pieces_of(written)[0]
+    return first if isinstance(first, str) else "\0"
 
 
 def _head(written: str) -> str:
@@ -291,8 +319,7 @@ def _behind_name(layout: CallLayout) -> str:
     if is_all and isinstance(layout.arguments, JsonArguments):
         return text + "{"
     if is_all and isinstance(layout.arguments, TaggedArguments):
-        first = pieces_of(layout.arguments.begin)[0]
-        return text + (first if isinstance(first, str) else "")
+        return text + _literal(layout.arguments.begin)
     return text
 
 
@@ -411,7 +438,7 @@ def wrong_with(text: str, reading: Reading | None, tools: Toolset, *, begins: bo
     it begins a line.
     """
     if reading is None:
-        name = _names_tool(text, tools, begins=begins)
+        name = names_tool(text, tools, begins=begins)
         return Problem("malformed_call", f"what may be a call of {name!r} is in no known format") if name else None
     kind = reading.way.form.name
     for _, name, fitted in fitted_calls(reading.events, tools):
@@ -428,8 +455,7 @@ def wrong_with(text: str, reading: Reading | None, tools: Toolset, *, begins: bo
 
 def takes_as_much(reading: Reading, tools: Toolset) -> bool:
     """Whether some tool has all parameters that the first call gives, which are some: who is called may be a slip."""
-    given = "".join([event.text for event in reading.events if isinstance(event, ArgumentsDelta) and not event.index])
-    keys = object_of(given).keys()
+    keys = object_of(reading.arguments).keys()
     return bool(keys) and any(keys <= properties(tool.parameters).keys() for tool in tools)
 
 
@@ -437,7 +463,7 @@ def _has_arguments(reading: Reading) -> bool:
     return any(isinstance(event, ArgumentsDelta) and event.text.strip("{} \n") for event in reading.events)
 
 
-def _names_tool(text: str, tools: Toolset, *, begins: bool) -> str:
+def names_tool(text: str, tools: Toolset, *, begins: bool) -> str:
     """The tool named near the beginning of a text and followed by one of its parameters, or `""`. For a tool without
     parameters its name is enough if the text `begins` a line.
     """

@@ -8,11 +8,13 @@ from typing import Final
 from callwright.calls.toolset import Toolset
 from callwright.events import Problem
 from callwright.free_text.intent import find_runs, verdict
+from callwright.free_text.recover import RecoveredCall, recover
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.foreign import (
     Formats,
     Reading,
     Way,
+    names_tool,
     numbered_from,
     read_foreign,
     takes_as_much,
@@ -36,6 +38,9 @@ _TAGGED: Final = re.compile(
 )
 _WORD: Final = re.compile(r"[\w.-]+")
 _KEY: Final = re.compile(r"""([\w.-]++)\s*+["'=:<>]""")
+# The characters of tags and JSON, by those that look like them.
+_WIDE: Final = str.maketrans("＜＞", "<>")
+_QUOTES: Final = str.maketrans("“”", '""')
 # Characters of lookahead for a header at the beginning of an answer.
 _MAX_HEADER: Final = 300
 
@@ -104,7 +109,7 @@ class ForeignInText:
         begin = text.source.at - len(opening) + len(blanks)
         written = text.source.text[begin:]
         reading = read_foreign(written, ways, text.tools)
-        if reading is None or not reading.good or (strict and (reading.bad or reading.problems)):
+        if reading is None or not (reading.good and reading.end) or (strict and (reading.bad or reading.problems)):
             self._note(blanks, written, reading)
             return False
         self._tell(reading, blanks, begin)
@@ -166,20 +171,38 @@ class ForeignInText:
             return Problem("malformed_call", f"what may be a call of {name!r}, without its control tokens")
         if name := _tagged_call(text.begun, text.tools) or _tagged_call(text.before, text.tools):
             return Problem("malformed_call", f"what may be a call of {name!r}, in tags of no known format")
+        if any((plain := _plain(said)) != said and _is_call(plain, text.tools) for said in (text.begun, text.before)):
+            return Problem("malformed_call", "what may be a call with other characters in place of its quotes")
+        if text.has_strays and (name := names_tool(text.begun, text.tools, begins=False)):
+            return Problem("malformed_call", f"what may be a call of {name!r}, some of whose tokens are missing")
         fence = _FENCE.match(text.begun)
         if fence and text.before.rstrip().endswith(fence["ticks"]):
             inner = text.begun[fence.end() :]
-            name = formats.stripped_call(inner, "", text.tools) or formats.header_at(inner, text.tools)[0]
-            if name:
-                return Problem("malformed_call", f"what may be a call in a code block: {name!r}")
+            if (
+                formats.stripped_call(inner, "", text.tools)
+                or formats.header_at(inner, text.tools)[0]
+                or _is_call(inner, text.tools)
+            ):
+                return Problem("malformed_call", "what may be a call in a code block of another language")
         return None
+
+
+def _plain(said: str) -> str:
+    """A text without escapes, and with the usual characters for those that look alike."""
+    said = html.unescape(said).translate(_WIDE)
+    return said.replace('\\"', '"') if '"' in said else said.translate(_QUOTES)
+
+
+def _is_call(said: str, tools: Toolset) -> bool:
+    """Whether a text, of which the end may be missing, has a call in JSON that is not only shown."""
+    return any(isinstance(piece, RecoveredCall) or piece.problem for piece in recover(said, tools))
 
 
 def _tagged_call(said: str, tools: Toolset) -> str:
     """The tool that a text names in or after tags at the beginning of a line, before one of its parameters, or `""`.
     The tags may be misspelled or escaped: `<tool_cal>`, `&lt;tool_call&gt;`.
     """
-    said = html.unescape(said)
+    said = _plain(said)
     for line in _TAGGED.finditer(said):
         for word in _WORD.finditer(said, line.start(), line.end()):
             tool = tools.get(tools.resolve_name(word[0]))

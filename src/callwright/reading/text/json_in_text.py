@@ -13,19 +13,19 @@ import msgspec
 
 from callwright.calls.json_forms import NAME_KEYS, CallKeySet
 from callwright.conversation import NamedTool
-from callwright.events import ArgumentsDelta, CallEnded, Markup, Problem, ReasoningDelta
+from callwright.events import ArgumentsDelta, Call, CallEnded, Markup, Problem, ReasoningDelta
 from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover
 from callwright.reading.text.answer_text import AnswerText
-from callwright.reading.text.marks import Marks
+from callwright.reading.text.call_reader import CallReader
 from callwright.streaming.reader import Markers, Parse, read_until
 from callwright.tolerant_json.find import GLUES, beside_values
-from callwright.tolerant_json.markers import JSON_TAGS, MARKS
+from callwright.tolerant_json.markers import MARKS, is_json_tag
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 from callwright.tolerant_json.wrappers import unfenced
 
 _BRACES: Final = ("{", "[")
-# JSON as a JSON string, or with each of its quotes escaped.
-_ENCODED: Final = ('"{', '"[', '{\\"', "json\n", "json {")
+# JSON as a JSON string, or with each of its quotes escaped, also for HTML.
+_ENCODED: Final = ('"{', '"[', '{\\"', "{&quot;", "[{&quot;", "json\n", "json {")
 # The most text held back as a possible call; longer candidates are text.
 _MAX_HELD: Final = 4_194_304
 # Characters of look-ahead for the first key of an object, or the tag of a fence.
@@ -100,14 +100,14 @@ class JsonInText:
     def _may_open_call(self, tag: str, inside: str, tags: tuple[str, ...]) -> bool:
         if inside.startswith(tags) and not self._text.before:
             return True
-        return inside.startswith(_BRACES) and tag.lower() in JSON_TAGS
+        return inside.startswith(_BRACES) and is_json_tag(tag)
 
-    def value(self, lead: str, marks: Marks) -> Parse[str]:
+    def value(self, lead: str, calls: CallReader) -> Parse[str]:
         """Read from a brace or bracket after `lead`: a call, data, or text."""
         key = yield from self.first_key(in_line=not self._text.at_line_start(lead))
         asked_for = key is None and not self._text.before and isinstance(self._text.tools.choice, NamedTool)
         if key in self._keys or asked_for:
-            return (yield from self.read_held(lead, marks))
+            return (yield from self.read_held(lead, calls))
         if lead:
             self._text.emit(self._text.say(lead))
         if key is None:
@@ -143,12 +143,14 @@ class JsonInText:
                 return None
             yield
 
-    def read_held(self, lead: str, marks: Marks) -> Parse[str]:
-        """Hold the rest of the answer, then find the calls in it. `marks` are those of the format."""
-        text = self._text
+    def read_held(self, lead: str, calls: CallReader) -> Parse[str]:
+        """Hold the rest of the answer, then find the calls in it, up to those that `calls` reads."""
+        text, marks = self._text, calls.marks
         rest, _ = yield from read_until(text.source, _EVERYTHING, _MAX_HELD)
         held = self._without_thoughts(lead + rest, marks.thoughts)
-        closes = [(at, tag) for _, tag in marks.thoughts if (at := beside_values(held, tag)) >= 0]
+        closes = [
+            (at, tag) for _, tag in marks.thoughts if tag not in marks.tags and (at := beside_values(held, tag)) >= 0
+        ]
         if closes:
             at, tag = min(closes)
             said = held[:at].rstrip()
@@ -157,8 +159,31 @@ class JsonInText:
             return held[at + len(tag) :]
         if (inner := self._unwrapped(held, marks.tags)) is not None:
             return inner
+        if marks.control and (calls.last_call(held) or len(held)) < len(held):
+            begin = min((at for tag in marks.tags if (at := beside_values(held, tag)) >= 0), default=0)
+            if begin:
+                return self._shown_before(held, begin)
         self._tell(recover(held, text.tools, before=text.before), marks.tags)
         return ""
+
+    def _shown_before(self, held: str, begin: int) -> str:
+        """Emit held text before a call in control tokens; JSON before that may be an example. Returns the rest."""
+        text = self._text
+        said = held[:begin].rstrip()
+        pieces = recover(said, text.tools, before=text.before)
+        text.emit(text.say(said))
+        for piece in pieces:
+            if isinstance(piece, TextSegment):
+                problem = piece.problem
+            else:
+                candidate = Call(piece.name, piece.arguments)
+                problem = Problem("ambiguous_call", f"a call of {piece.name!r} before others", candidate=candidate)
+            if problem:
+                text.emit(problem)
+                text.settle()
+        text.leave_gap(held[len(said) : begin])
+        text.markup(held[len(said) : begin])
+        return held[begin:]
 
     def _without_thoughts(self, held: str, thoughts: tuple[tuple[str, str], ...]) -> str:
         """Held text without its thoughts, which are emitted; a thought is outside of values, opened and closed."""
