@@ -97,6 +97,26 @@ TEXTS: dict[str, Text] = {
         "Hi",
         "Hm.",
     ),
+    "reasoning in two parts": Text(
+        parts(*({"type": "thinking", "thinking": text} for text in ("Hm.", "So.")), {"type": "text", "text": "Hi"}),
+        "Hi",
+        "Hm.\nSo.",
+    ),
+    "parts of reasoning between parts of content": Text(
+        parts(
+            {"type": "thinking", "thinking": "Hm."},
+            {"type": "text", "text": "H"},
+            {"type": "thinking", "thinking": "So."},
+            {"type": "text", "text": "i"},
+        ),
+        "Hi",
+        "Hm.\nSo.",
+    ),
+    "reasoning between content": Text(
+        chat({"reasoning": "H"}, {"reasoning": "m."}, {"content": "H"}, {"reasoning": "So."}, {"content": "i"}),
+        "Hi",
+        "Hm.\nSo.",
+    ),
     "a message beside an empty delta": Text(beside({"content": "Hi"}, {})),
     "a message beside a delta with the role": Text(beside({"content": "Hi"}, {"role": "assistant", "content": ""})),
     "messages beside deltas that say the same": Text(

@@ -8,6 +8,7 @@ left out is told in the log, what has no plain meaning is refused by name. docs/
 import json
 import logging
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from msgspec import Struct
@@ -243,6 +244,7 @@ class ChatAnswer:
         self._odd = OddForms(name)
         self._halves = HalfCharacters()
         self._said: set[Hashable] = set()  # as `_say` calls it
+        self._latest: Hashable = None  # of these
         self._has_message = False  # messages are the pieces of this answer
         self._has_blank_end = False  # the latest finish reason was an empty text
         self.tell = self._odd.tell
@@ -365,26 +367,33 @@ class ChatAnswer:
                         out.append(TextDelta(piece, logprobs))
                     logprobs = None
                 case "reasoning":
+                    # Thoughts with an answer or a call between them do not share a line.
+                    is_next = piece and key in self._said and self._latest != key
                     self._said.add(key)
-                    out.append(ReasoningTextDelta(piece))
+                    out.append(ReasoningTextDelta(f"\n{piece}" if is_next else piece))
                 case int():
                     out.append(ToolCallDelta(key, arguments=piece))
+            self._latest = key if piece else self._latest
 
     def _read_parts(self, delta: _Delta, logprobs: dict[str, Any] | None, out: list[Delta]) -> None:
         """Content with a refusal, with annotations, or in parts."""
         parts = delta.content if isinstance(delta.content, list) else [_Part("text", delta.content)]
         for part in parts:
-            if part.thinking:
-                self._say("reasoning", _thought(part.thinking), out)
-            elif part.text is None and part.refusal is None and part.type not in (None, "text", "thinking"):
+            is_read = part.thinking or part.text is not None or part.refusal is not None
+            if not is_read and part.type not in (None, "text", "thinking"):
                 raise UnreadableError(f"sent content of a type other than text: {part.type[:100]!r}")
-        text = "".join(part.text or "" for part in parts)
         refusal = _refusal(delta, parts)
-        if text or (logprobs and not refusal):
-            self._say("content", text, out, logprobs)
+        for is_thought, run in groupby(parts, key=lambda part: bool(part.thinking)):
+            if is_thought:
+                self._say("reasoning", "\n".join(_thought(part.thinking or "") for part in run), out)
+            elif text := "".join(part.text or "" for part in run):
+                self._say("content", text, out, logprobs)
+                logprobs = None
+        if logprobs and not refusal:
+            self._say("content", "", out, logprobs)
         if refusal:
             self._said.add("refusal")
-            out.append(RefusalDelta(refusal, None if text else logprobs))
+            out.append(RefusalDelta(refusal, logprobs))
         found = delta.annotations if isinstance(delta.annotations, list) else []
         if annotations := tuple(one for one in found if isinstance(one, dict)):
             out.append(AnnotationsDelta(annotations))
@@ -414,6 +423,7 @@ class ChatAnswer:
             taken[number] = bool(arguments)
         if name:
             self._named.add(number)
+        self._latest = number
         for piece in self._halves.pieces(number, arguments):
             out.append(ToolCallDelta(number, id_, name, piece))
             id_ = name = None
