@@ -73,6 +73,18 @@ CALLS: dict[str, tuple[Answer, list[tuple[str, Any]]]] = {
         [PARIS],
     ),
     "the whole arguments twice": (chat(call(NAME, ARGUMENTS, index=0), call(None, ARGUMENTS, index=0)), [PARIS]),
+    **{
+        f"arguments in tags: {written}": (
+            chat(call(NAME, written[:1], index=0, id="a"), *[call(None, piece, index=0) for piece in written[1:]]),
+            [PARIS],
+        )
+        for written in (
+            "<parameter=city>\nParis\n</parameter>",
+            "<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>",
+            "<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>",
+            '<parameter name="city">Paris</parameter>',
+        )
+    },
     "a new id in every piece": (
         chat(call(NAME, "", index=0, id="a"), *[call(None, c, index=0, id=f"b{n}") for n, c in enumerate(ARGUMENTS)]),
         [PARIS],

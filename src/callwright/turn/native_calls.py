@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Call
+from callwright.dialects.base import FORMATS
 from callwright.events import (
     ArgumentsDelta,
     CallEnded,
@@ -45,6 +46,7 @@ class _Call(Struct):
     said: list[str] = []  # all argument deltas
     held: str = ""  # of these, a possible placeholder
     settled: bool = False  # no later piece repeats earlier ones
+    is_tagged: bool = False  # they begin with a tag, so that they are held to the end
     started: bool = False
     _span: JsonScanner | None = None
     _scanned: int = 0  # how many of these it has seen
@@ -68,7 +70,7 @@ class _Call(Struct):
         """The new part of a piece of arguments, if it can be sent.
 
         Used until it is settled that each piece is new: some servers repeat all arguments so far in each piece, some
-        send a placeholder before the real ones. Placeholders are held.
+        send a placeholder before the real ones. Placeholders are held, and so are arguments in tags.
         """
         if self.held:
             if (said := arguments.strip()) in _NOTHINGS or not said:
@@ -80,6 +82,10 @@ class _Call(Struct):
             self.settled = True
             self.said.append(arguments)
             return held + arguments
+        if self.is_tagged or (not self.said and arguments.lstrip().startswith("<")):
+            self.is_tagged = True
+            self.said.append(arguments)
+            return ""
         so_far = "".join(self.said)
         if not so_far.strip():
             self.said.append(arguments)
@@ -190,7 +196,7 @@ class NativeCalls:
             # arguments of a tool that requires some. For other tools many servers send empty arguments.
             said = "".join(call.said).lstrip()
             begun = said.startswith("{") or (not said and self._requires_something(call))
-            complete = call.whole or not (cut or begun)
+            complete = (call.whole and not (cut and call.is_tagged)) or not (cut or begun)
             if complete and not said and self._tools.accepts_nothing(self._tools.resolve_name(call.name)):
                 if self._tools.words_behind(call.name):  # which may be the arguments
                     complete = False
@@ -235,12 +241,25 @@ class NativeCalls:
             elif call.id is not None:
                 self._tell("the id of one call for another, which gets a new one", call.id)
             events.append(CallStarted(call.index, call.name, id=id_))
+        if call.is_tagged:
+            return events + self._tagged_arguments(call) if is_over else events
         for text in call.waiting:
             events.append(ArgumentsDelta(call.index, text))
         call.waiting.clear()
         if is_over and call.held:
             events.append(ArgumentsDelta(call.index, call.held))
         return events
+
+    def _tagged_arguments(self, call: _Call) -> list[Event]:
+        """The arguments that some servers pass on in the tags in which the model wrote them."""
+        written = "".join(call.said)
+        found = FORMATS.tagged_arguments(written, self._tools.resolve_name(call.name), self._tools)
+        if found is None:
+            return [ArgumentsDelta(call.index, written)]
+        arguments, form = found
+        call.said, call._span, call._scanned, call._is_whole = [arguments], None, 0, False
+        problem = Problem("foreign_format", f"arguments as {form} writes them", call.index, written)
+        return [ArgumentsDelta(call.index, arguments), problem]
 
     def _pushed(self, events: list[Event]) -> list[Event]:
         out: list[Event] = []
