@@ -155,7 +155,8 @@ class _Reader:
             else:
                 self.text.markup(lead + token)
             has_role = token == START
-        self._foreign.tell_unread()
+        if not self.text.calls:
+            self._foreign.name_in(self.text.begun)
 
     def _headed(self, written: str, token: str, *, has_role: bool) -> Parse[None]:
         """Read a message whose header was read up to and including `token`."""

@@ -112,6 +112,18 @@ def recover(text: str, tools: Toolset, *, before: str = "") -> list[Segment]:
     return [TextSegment(text, first), *(TextSegment("", problem) for problem in others)]
 
 
+def shown_problems(text: str, tools: Toolset, *, before: str = "") -> list[Problem]:
+    """The problems of possible calls in a text that stays text, at whatever place."""
+    problems = []
+    for piece in recover(text, tools, before=before):
+        if isinstance(piece, RecoveredCall):
+            candidate = Call(piece.name, piece.arguments)
+            problems.append(Problem("ambiguous_call", f"a call of {piece.name!r} in a text", candidate=candidate))
+        elif piece.problem:
+            problems.append(piece.problem)
+    return problems
+
+
 def _candidates(text: str, tools: Toolset, alone: bool, demanded: bool) -> Sequence[_Candidate]:
     """The parts of a text that may be calls. `alone`: no text precedes it. `demanded`: the request asks for a call."""
     candidates: list[_Candidate] = []

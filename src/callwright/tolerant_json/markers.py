@@ -28,13 +28,17 @@ CLOSING_MARKS: Final = (
 END_TOKENS: Final = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|return|>", "<|endoftext|>", "</s>")
 
 JSON_TAGS: Final = frozenset(("", "json", "jsonc", "json5", "tool", "tool_call", "tool_calls", "tool_code"))
+# Languages of their own with names like these.
+_OTHER_TAGS: Final = frozenset(("jsonl", "jsonld", "json-ld"))
 _MAX_TAG: Final = 20
 
 
 @lru_cache(maxsize=64)
 def is_json_tag(tag: str) -> bool:
     """Whether the language of a code fence, which may be misspelled, is one of JSON."""
-    return tag.lower() in JSON_TAGS or bool(get_close_matches(tag.lower()[:_MAX_TAG], JSON_TAGS, n=1, cutoff=0.8))
+    name = tag.lower()
+    is_near = name not in _OTHER_TAGS and get_close_matches(name[:_MAX_TAG], JSON_TAGS, n=1, cutoff=0.8)
+    return name in JSON_TAGS or bool(is_near)
 
 
 # What may follow a value and means nothing: spare closers (`{"a": 1}}`), leftover fences, stop tokens.

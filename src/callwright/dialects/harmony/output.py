@@ -27,6 +27,7 @@ from callwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONSTRAI
 from callwright.events import Markup, Problem, ProblemKind
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.foreign import Formats
+from callwright.reading.text.foreign_in_text import ForeignInText
 from callwright.reading.text.other_answers import reads_others
 from callwright.streaming.reader import Markers, Parse, StreamReader, read_blanks, read_until, silent_reader
 
@@ -85,12 +86,12 @@ class _Pending(Struct, frozen=True):
 class _Reader:
     def __init__(self, source: StreamReader, tools: Toolset) -> None:
         self.source = source
-        self.emit = source.emit
-        self.markup = source.markup
+        self.emit, self.markup = source.emit, source.markup
         self.tools = tools
         self.bodies = Bodies(source, tools)
         self.pending: _Pending | None = None
         self.opening = True
+        self.headless = ""  # the beginning of an answer without a header
 
     def read(self, text: AnswerText, start: str, formats: Formats) -> Parse[None]:
         if (yield from reads_others(text, start, formats, own=_OWN, headers=False)):
@@ -108,6 +109,8 @@ class _Reader:
             self._settle(self.pending, followed=False)
         if self.bodies.calls:
             yield from self._after_call(place)
+        elif self.headless:
+            ForeignInText(text, formats).name_in(self.headless)
 
     def _is_stripped(self, read: str) -> bool:
         """Whether this text, after the first message, begins a message without control tokens; then it is unread."""
@@ -215,6 +218,7 @@ class _Reader:
                 self._settle(self.pending, followed=True)
             self.emit(Problem("missing_header", "text without a header, read as the answer"))
             self.bodies.say("final", lead)
+            self.headless = self.headless or (lead if self.source.done else lead[:_MAX_BARE])
             if not token and not self.source.done:
                 token = yield from self.bodies.more_text("final", ANY)
         self.markup(token)
@@ -238,6 +242,7 @@ class _Reader:
         else:
             self.emit(Problem(pending.kind, "a message without its whole header"))
             self.bodies.say(channel, pending.text)
+            self.headless = self.headless or (pending.text if channel == "final" else "")
 
     def _message(self, header: Header, written: str) -> Parse[Place]:
         """Read the body after a header."""
@@ -360,8 +365,7 @@ class _Reader:
         if token == START:
             self.emit(Problem("malformed_header", "a message that was begun and dropped", text=text))
         elif header.name:
-            is_call = token == CALL and header.name in self.tools
-            kind: ProblemKind = "malformed_call" if is_call else "malformed_header"
+            kind: ProblemKind = "malformed_call" if token == CALL and header.name in self.tools else "malformed_header"
             self.emit(Problem(kind, "a recipient without arguments", text=text))
         elif found and not header.role and not _FAILED_START.match(found[3]):
             channel, blanks, said = found.groups()

@@ -8,8 +8,8 @@ from typing import Final
 from callwright.calls.toolset import Toolset
 from callwright.events import Problem
 from callwright.free_text.intent import find_runs, verdict
-from callwright.free_text.recover import RecoveredCall, recover
-from callwright.reading.text.answer_text import AnswerText
+from callwright.free_text.recover import shown_problems
+from callwright.reading.text.answer_text import REMEMBERED, AnswerText
 from callwright.reading.text.foreign import (
     Formats,
     Reading,
@@ -30,9 +30,9 @@ _MAX_CALL_AHEAD: Final = 600
 _MAX_FOREIGN: Final = 8
 # A code block with which an answer begins.
 _FENCE: Final = re.compile(r"\s*(?P<ticks>```|~~~)[\w+-]*[ \t]*\n\s*")
-# A line that begins with tags, as formats have them around calls, and the word after them.
+# A line that begins with tags, as formats have them around calls, and the word after them; also in a fence or a list.
 _TAGGED: Final = re.compile(
-    r"""(?:\A|\n)\s*+(?:```\w*\s*+)?"""
+    r"""(?:\A|\n)\s*+(?:(?:```\w*|[-*]{1,2})\s*+)?"""
     r"""(?:\]?(?:<[^<>\n]{1,80}>|\[[A-Z_ -]{3,40}\])\[?\s*+(?:\w++\s*+(?=[<\]])|\w++ (?=\w++=))?){1,12}"""
     r"""[\[{\s]*(?:["']?\w{2,20}["']?\s*[:=]\s*(?:["'][\w.-]*["']\s*,\s*)?){0,3}["']?[\w.-]*"""
 )
@@ -151,6 +151,16 @@ class ForeignInText:
         if meant != "text":
             text.note_unread(problem)
 
+    def name_in(self, said: str) -> None:
+        """Name a possible call in an answer that is text, for a format that looks for none in it."""
+        text = self._text
+        text.begun, text.before = said[:REMEMBERED], said[-REMEMBERED:]
+        for problem in shown_problems(said, text.tools) if self.left else ():
+            text.emit(problem)
+            text.settle()
+        if text.tools.ordered:
+            self.tell_unread()
+
     def tell_unread(self) -> None:
         """At the end of an answer, name calls that could not be read: without their tokens, or of unknown tools."""
         text = self._text
@@ -195,7 +205,7 @@ def _plain(said: str) -> str:
 
 def _is_call(said: str, tools: Toolset) -> bool:
     """Whether a text, of which the end may be missing, has a call in JSON that is not only shown."""
-    return any(isinstance(piece, RecoveredCall) or piece.problem for piece in recover(said, tools))
+    return bool(shown_problems(said, tools))
 
 
 def _tagged_call(said: str, tools: Toolset) -> str:

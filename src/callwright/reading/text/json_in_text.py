@@ -13,8 +13,8 @@ import msgspec
 
 from callwright.calls.json_forms import NAME_KEYS, CallKeySet
 from callwright.conversation import NamedTool
-from callwright.events import ArgumentsDelta, Call, CallEnded, Markup, Problem, ReasoningDelta
-from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover
+from callwright.events import ArgumentsDelta, CallEnded, Markup, Problem, ReasoningDelta
+from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover, shown_problems
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.streaming.reader import Markers, Parse, read_until
@@ -170,17 +170,11 @@ class JsonInText:
         """Emit held text before a call in control tokens; JSON before that may be an example. Returns the rest."""
         text = self._text
         said = held[:begin].rstrip()
-        pieces = recover(said, text.tools, before=text.before)
+        problems = shown_problems(said, text.tools, before=text.before)
         text.emit(text.say(said))
-        for piece in pieces:
-            if isinstance(piece, TextSegment):
-                problem = piece.problem
-            else:
-                candidate = Call(piece.name, piece.arguments)
-                problem = Problem("ambiguous_call", f"a call of {piece.name!r} before others", candidate=candidate)
-            if problem:
-                text.emit(problem)
-                text.settle()
+        for problem in problems:
+            text.emit(problem)
+            text.settle()
         text.leave_gap(held[len(said) : begin])
         text.markup(held[len(said) : begin])
         return held[begin:]
