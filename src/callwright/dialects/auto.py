@@ -45,6 +45,7 @@ _HINTS: Final = {
 _HEADED: Final = ("inkling", "muse", "beam", "harmony")
 # The header of a message before its mark: `assistant to=f<|channel|>`, `f<|content_invoke_tool_json|>`.
 _HEADER: Final = re.compile(r"(?<!\S)(?:assistant(?!\w))?[ \t]*(?:to=[^\s<]+[ \t]*|(?P<name>[^\s<]+))?\Z")
+_MAX_HEADER: Final = 400
 _PLAIN: Final = "json"
 # Problems which suggest that the format is another one.
 _DOUBTS: Final = frozenset({"foreign_format", "malformed_call"})
@@ -162,9 +163,10 @@ def _begins_with_content(events: Sequence[Event]) -> bool:
 
 def _begin_of_header(text: str, at: int, tools: Toolset) -> int:
     """The position of the header that contains the mark at `at`. A name in it is that of a tool, or begins the text."""
-    token = text.find("<|", text.rfind("\n", 0, at) + 1, at)
+    line = text.rfind("\n", 0, at) + 1
+    token = text.find("<|", line, at)
     at = token if token >= 0 else at
-    header = _HEADER.search(text, 0, at)
+    header = _HEADER.search(text, max(line, at - _MAX_HEADER), at)
     if header is None or (header["name"] and header.start() and header["name"] not in tools):
         return at
     return header.start()
