@@ -26,6 +26,7 @@ from tests.support.servers import Answer, ModelServer, calling, chat, chunk, sai
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 PARIS = (NAME, {"city": "Paris"})
 ROME = (NAME, {"city": "Rome"})
+OSLO_ARGUMENTS = '{"city": "} {Oslo"}'
 # A tool whose name begins like another's.
 GET = {"type": "function", "function": {"name": "get", "parameters": {"type": "object", "properties": {}}}}
 
@@ -143,6 +144,22 @@ CALLS: dict[str, tuple[Answer, list[tuple[str, Any]]]] = {
     "whole calls under one index, without ids": (
         chat(call(NAME, ARGUMENTS, index=0), call(NAME, ROME_ARGUMENTS, index=0)),
         [PARIS, ROME],
+    ),
+    "the arguments of two calls, joined": (chat(call(NAME, ARGUMENTS + ROME_ARGUMENTS, index=0)), [PARIS, ROME]),
+    "the arguments of three calls, joined and in pieces": (
+        chat(
+            call(NAME, "", index=0, id="a"),
+            *(call(None, piece, index=0) for piece in f"{ARGUMENTS}\n{ROME_ARGUMENTS}{OSLO_ARGUMENTS}"),
+        ),
+        [PARIS, ROME, (NAME, {"city": "} {Oslo"})],
+    ),
+    "two calls with one id and index, each with the name": (
+        chat(call(NAME, ARGUMENTS, index=0, id="a"), call(NAME, ROME_ARGUMENTS, index=0, id="a")),
+        [PARIS, ROME],
+    ),
+    "joined arguments before another call": (
+        chat(call(NAME, ARGUMENTS + ROME_ARGUMENTS, index=0, id="a"), call("get", "{}", index=1, id="b")),
+        [PARIS, ROME, ("get", {})],
     ),
     "arguments as an object": (chat(call(NAME, {"city": "Paris"}, index=0)), [PARIS]),
     "an empty piece of a call after the next one": (
@@ -300,6 +317,18 @@ def test_a_call_without_a_name_never_leaves_and_is_named(
     got = assembled(reply.events).message if stream else reply.json["choices"][0]["message"]
     assert not got.get("tool_calls")
     assert "malformed_call" in reply.problems
+
+
+@both
+@pytest.mark.parametrize("after", [ARGUMENTS, '{"city": "Ro', '{"town": 1}', " done"])
+def test_what_follows_arguments_and_is_no_other_call_is_named(
+    gateway: str, model: ModelServer, after: str, stream: bool
+) -> None:
+    model.plays(chat(call(NAME, ARGUMENTS, index=0, id="a"), call(None, after, index=0), finish="tool_calls"))
+    reply = request(gateway + CHAT, body(stream=stream))
+    message = assembled(reply.events).message if stream else reply.json["choices"][0]["message"]
+    assert [each["function"]["arguments"] for each in message["tool_calls"]] == [ARGUMENTS]
+    assert "arguments_trailing_text" in reply.problems
 
 
 # LM Studio sends entries without a function (lmstudio-bug-tracker#830), vLLM a finish reason alone (vllm#44326).

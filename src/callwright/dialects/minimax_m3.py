@@ -201,6 +201,12 @@ class _Call(NamedCall):
                 return None
             members.append((tag.head, member))
 
+    def _missing(self, name: str, text: str) -> None:
+        """The closer of an element is missing. If its text may hold a broken closer, the end is unknown."""
+        self.sink.odd(f"the end of {name!r} is missing")
+        if _FORM.piece.search(text) or f"</{name}" in text:
+            self.sink.sure = False
+
     @staticmethod
     def _is_next(tag: Tag, names: tuple[str, ...], schema: object, writer: ArgumentsWriter) -> bool:
         """Whether a tag opens the sibling of an element, not its child."""

@@ -1,11 +1,13 @@
 """Answers that a server has parsed itself (mode native), as events: content, reasoning, and tool call deltas.
 
 Some servers interleave the deltas of parallel calls, and many send no end of a call. So a call ends when the next one
-begins and its own arguments are complete JSON, or when the answer ends.
+begins and its own arguments are complete JSON, or when the answer ends. Some join the arguments of several calls of one
+tool: `{"city": "Rome"}{"city": "Oslo"}` are two calls.
 """
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -23,6 +25,7 @@ from callwright.events import (
     ReasoningDelta,
 )
 from callwright.reading.parser import Filter
+from callwright.settings import bounds
 from callwright.streaming.fast_path import Passing
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.passthrough import JsonScanner
@@ -34,6 +37,8 @@ from callwright.upstreams.chat_answers import OddForms
 _FIRST = 1 << 20
 # Placeholder arguments: some servers send these first, then the real ones.
 _NOTHINGS = frozenset(("{}", '""', "null", "[]"))
+# An object may end and another begin here.
+_JOINT: Final = re.compile(r"\}\s*\{").search
 
 
 class _Call(Struct):
@@ -48,9 +53,18 @@ class _Call(Struct):
     settled: bool = False  # no later piece repeats earlier ones
     is_tagged: bool = False  # they begin with a tag, so that they are held to the end
     started: bool = False
+    previous: "_Call | None" = None  # the call whose arguments these followed
     _span: JsonScanner | None = None
     _scanned: int = 0  # how many of these it has seen
     _is_whole: bool = False
+
+    @property
+    def tool(self) -> str:
+        """Its name, or that of the call that it followed."""
+        call = self
+        while not call.name and call.previous is not None:
+            call = call.previous
+        return call.name
 
     @property
     def whole(self) -> bool:
@@ -65,6 +79,19 @@ class _Call(Struct):
                 self._span = JsonScanner()
             _, self._is_whole = self._span.end(rest, 0)
         return self._is_whole
+
+    def end_in(self, arguments: str) -> int:
+        """Where in the next piece of arguments their object is over and another begins; -1 if nowhere."""
+        if self.held:
+            return -1
+        end = 0
+        if not self.whole:
+            if not _JOINT(arguments) or (self.said and not self.settled):
+                return -1
+            self._span = self._span or JsonScanner()
+            end, self._is_whole = self._span.end(arguments, 0)
+            self._scanned += 1
+        return end if self._is_whole and arguments[end:].lstrip().startswith("{") else -1
 
     def news(self, arguments: str) -> str:
         """The new part of a piece of arguments, if it can be sent.
@@ -140,6 +167,26 @@ class NativeCalls:
             self._latest[delta.index] = self._calls[call.index] = call
             self._all.append(call)
         arguments = delta.arguments
+        end = -1
+        if "{" in arguments and (call.said or _JOINT(arguments)):
+            end = self._end_in(call, arguments)
+        if end < 0:
+            return self._add(call, delta, arguments)
+        events = self._add(call, delta, arguments[:end])
+        while end >= 0:
+            arguments = arguments[end:].lstrip()
+            call = _Call(_FIRST + len(self._all), previous=call)
+            self._latest[delta.index] = self._calls[call.index] = call
+            self._all.append(call)
+            end = self._end_in(call, arguments)
+            events += self._add(call, ToolCallDelta(delta.index), arguments[:end] if end >= 0 else arguments)
+        return events
+
+    def _end_in(self, call: _Call, arguments: str) -> int:
+        return call.end_in(arguments) if len(self._all) < bounds.MAX_ANSWER_CALLS else -1
+
+    def _add(self, call: _Call, delta: ToolCallDelta, arguments: str) -> list[Event]:
+        """A piece of a call's arguments, with the name and id of a delta."""
         if arguments and call.settled:
             call.said.append(arguments)
         elif arguments:
@@ -188,7 +235,7 @@ class NativeCalls:
         """The answer is over; `cut`: not by the model's own will."""
         events: list[Event] = []
         for call in self._calls.values():
-            if not call.name:
+            if not call.name and (call.previous is None or not self._name_joined(call)):
                 events.append(_nameless(call))
                 continue
             events += self._out(call, is_over=True)
@@ -211,6 +258,8 @@ class NativeCalls:
         events: list[Event] = []
         for number, call in list(self._calls.items()):
             over = len(self._calls) > 1 and call.whole and not (call.held and self._requires_something(call))
+            if call.previous is not None and call.whole and not call.name:
+                over = not self._name_joined(call) or over
             if not call.name and over:
                 events.append(_nameless(call))
                 del self._calls[number]
@@ -222,6 +271,18 @@ class NativeCalls:
             events.append(CallEnded(call.index))
             del self._calls[number]
         return events
+
+    def _name_joined(self, call: _Call) -> bool:
+        """Name a call whose arguments followed those of the previous one; False if they are no other call of that tool,
+        but the same again, unfinished, or anything else.
+        """
+        assert call.previous is not None
+        tool, said = call.previous.tool, "".join(call.said)
+        is_other = _is_object(said) and not _same(said, "".join(call.previous.said))
+        if is_other and not self._tools.faults(self._tools.resolve_name(tool), decode(said)):
+            call.name = tool
+            self._tell("the arguments of several calls as those of one, read as several, of", tool)
+        return bool(call.name)
 
     def _requires_something(self, call: _Call) -> bool:
         return self._tools.requires_something(self._tools.resolve_name(call.name))
@@ -341,6 +402,8 @@ def _take_out(call: Call | None, events: list[Event]) -> None:
 
 def _nameless(call: _Call) -> Problem:
     """A call without a name cannot be run: it is reported as a problem."""
+    if call.previous is not None:
+        return Problem("arguments_trailing_text", f"text after the arguments of {call.tool!r}", text="".join(call.said))
     return Problem("malformed_call", "the server sent a call without a name", text="".join(call.said))
 
 

@@ -227,12 +227,6 @@ class NamedCall(TaggedCall):
             self.sink.odd(f"{name!r} ends with a mark of the format", "markers_in_value")
         return self.sink.is_read(value, name, flows=flows)
 
-    def _missing(self, name: str, text: str) -> None:
-        """The closer of an element is missing. If its text may hold a broken closer, the end is unknown."""
-        self.sink.odd(f"the end of {name!r} is missing")
-        if self.lexer.named.piece.search(text) or f"</{name}" in text:
-            self.sink.sure = False
-
 
 def _any_comes(_: str) -> bool:
     """In an element any other may be next."""
