@@ -153,6 +153,14 @@ CALLS: dict[str, tuple[Answer, list[tuple[str, Any]]]] = {
         ),
         [PARIS, ROME, (NAME, {"city": "} {Oslo"})],
     ),
+    "the arguments of two calls, joined in a second piece": (
+        chat(
+            call(NAME, ARGUMENTS[:6], index=0),
+            call(None, ARGUMENTS[6:] + ROME_ARGUMENTS[:4], index=0),
+            call(None, ROME_ARGUMENTS[4:], index=0),
+        ),
+        [PARIS, ROME],
+    ),
     "two calls with one id and index, each with the name": (
         chat(call(NAME, ARGUMENTS, index=0, id="a"), call(NAME, ROME_ARGUMENTS, index=0, id="a")),
         [PARIS, ROME],

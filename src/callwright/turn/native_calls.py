@@ -86,7 +86,7 @@ class _Call(Struct):
             return -1
         end = 0
         if not self.whole:
-            if not _JOINT(arguments) or (self.said and not self.settled):
+            if not _JOINT(arguments) or (self.said and not self.settled and arguments.startswith("".join(self.said))):
                 return -1
             self._span = self._span or JsonScanner()
             end, self._is_whole = self._span.end(arguments, 0)
