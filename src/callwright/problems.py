@@ -84,7 +84,7 @@ CALLS: Final[dict[ProblemKind, Explanation]] = {
     ),
     "arguments_decoded": _repaired("The arguments were a JSON string; they are passed on decoded."),
     "ambiguous_call": Explanation(
-        "Text that may be a call, or may only show one, was left as text; `candidate` is the call.",
+        "Text that may be a call, or may only show one, was left as text; `candidate` is the call, if it was read.",
         "If it was meant as a call, set `tool_choice` to `required` for such requests.",
     ),
     "markup_repaired": _repaired(

@@ -93,6 +93,16 @@ def test_a_call_in_a_code_block_after_words_is_not_run(name: str, frame: str) ->
 
 
 @names
+def test_a_call_in_a_code_block_between_words_is_no_reason_to_ask_again(name: str) -> None:
+    if name in _WITH_HEADERS:
+        pytest.skip("a text has a header of its own")
+    output = f"Such a call is written so:\n```\n{_call(name)}\n```\nThat is all."
+    for pieces_ in ([output], list(output), pieces(output, 7)):
+        turn = callwright.parse(pieces_, dialect=name, tools=_TOOLS)
+        assert {problem.kind for problem in turn.problems} <= {"ambiguous_call"}
+
+
+@names
 def test_a_call_that_is_meant_is_run_without_a_question(name: str) -> None:
     if name in {*_WITH_HEADERS, "functionary_v32"}:
         pytest.skip("a text has a header of its own")

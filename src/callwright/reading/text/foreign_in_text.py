@@ -32,7 +32,7 @@ _MAX_FOREIGN: Final = 8
 _FENCE: Final = re.compile(r"\s*(?P<ticks>```|~~~)[\w+-]*[ \t]*\n\s*")
 # A line that begins with tags, as formats have them around calls, and the word after them; also in a fence or a list.
 _TAGGED: Final = re.compile(
-    r"""(?:\A|\n)\s*+(?:(?:```\w*|[-*]{1,2})\s*+)?"""
+    r"""(?:\A|\n)\s*+(?:(?:(?P<fence>```\w*)|[-*]{1,2})\s*+)?"""
     r"""(?:\]?(?:<[^<>\n]{1,80}>|\[[A-Z_ -]{3,40}\])\[?\s*+(?:\w++\s*+(?=[<\]])|\w++ (?=\w++=))?){1,12}"""
     r"""[\[{\s]*(?:["']?\w{2,20}["']?\s*[:=]\s*(?:["'][\w.-]*["']\s*,\s*)?){0,3}["']?[\w.-]*"""
 )
@@ -179,8 +179,12 @@ class ForeignInText:
         text, formats = self._text, self._formats
         if name := formats.stripped_call(text.begun, text.before, text.tools):
             return Problem("malformed_call", f"what may be a call of {name!r}, without its control tokens")
-        if name := _tagged_call(text.begun, text.tools) or _tagged_call(text.before, text.tools):
-            return Problem("malformed_call", f"what may be a call of {name!r}, in tags of no known format")
+        for said in (text.begun, text.before):
+            name, is_fenced = _tagged_call(said, text.tools)
+            if is_fenced and not (text.code.in_fence or text.before.rstrip().endswith(("```", "~~~"))):
+                return Problem("ambiguous_call", f"what may be a call of {name!r} in a code block, with text after it")
+            if name:
+                return Problem("malformed_call", f"what may be a call of {name!r}, in tags of no known format")
         if any((plain := _plain(said)) != said and _is_call(plain, text.tools) for said in (text.begun, text.before)):
             return Problem("malformed_call", "what may be a call with other characters in place of its quotes")
         if text.has_strays and (name := names_tool(text.begun, text.tools, begins=False)):
@@ -208,14 +212,14 @@ def _is_call(said: str, tools: Toolset) -> bool:
     return bool(shown_problems(said, tools))
 
 
-def _tagged_call(said: str, tools: Toolset) -> str:
-    """The tool that a text names in or after tags at the beginning of a line, before one of its parameters, or `""`.
-    The tags may be misspelled or escaped: `<tool_cal>`, `&lt;tool_call&gt;`.
+def _tagged_call(said: str, tools: Toolset) -> tuple[str, bool]:
+    """The tool that a text names in or after tags at the beginning of a line, before one of its parameters, or `""`;
+    and whether the tags begin a code block. They may be misspelled or escaped: `<tool_cal>`, `&lt;tool_call&gt;`.
     """
     said = _plain(said)
     for line in _TAGGED.finditer(said):
         for word in _WORD.finditer(said, line.start(), line.end()):
             tool = tools.get(tools.resolve_name(word[0]))
             if tool and not properties(tool.parameters).keys().isdisjoint(_KEY.findall(said, word.end())):
-                return tool.name
-    return ""
+                return tool.name, bool(line["fence"])
+    return "", False
