@@ -210,7 +210,8 @@ class Check:
                 out.append(ArgumentsDelta(ours, rest))
             complete = complete and call.arguments.complete
             problems = call.arguments.problems
-            if isinstance(call.arguments, StreamingArguments) and call.arguments.is_checked and complete:
+            is_checked = isinstance(call.arguments, StreamingArguments) and call.arguments.is_checked
+            if is_checked and complete and not problems:
                 out.append(CallEnded(ours))
                 if call.told:
                     out += [msgspec.structs.replace(problem, call=ours) for problem in call.told]

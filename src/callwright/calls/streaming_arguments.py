@@ -41,13 +41,13 @@ class StreamingArguments:
     def __init__(self, name: str, tools: Toolset) -> None:
         self.complete = True
         self.problems: list[Problem] = []
+        self.is_checked = False  # they were found valid as a whole; no later text is part of them
         self.flows = False  # inside a string that streams, all read and nothing held back
         self._name = name
         self._tools = tools
         self._compiled = compiled_schema(tools.get(name))
         self._tail = ""  # the end of that string's text, held back: it may end the string
         self._raw: list[str] = []
-        self._passed = False  # they were found valid as a whole, and no later text is part of them
         self._out = WrittenText()
         self._parse: ArgumentsParse | None = None  # once one is needed
 
@@ -55,11 +55,6 @@ class StreamingArguments:
     def text(self) -> str:
         """All that was sent so far."""
         return self._out.text
-
-    @property
-    def is_checked(self) -> bool:
-        """Whether the arguments were found valid as a whole, so need no further validation."""
-        return self._passed and not self.problems
 
     def feed(self, text: str, *, is_last: bool = False) -> str:
         """Read a delta of the model's arguments; answers the JSON text that has become certain, `""` if none has.
@@ -71,7 +66,7 @@ class StreamingArguments:
             return text
         is_whole = is_last or not self._raw
         self._raw.append(text)
-        if self._passed:
+        if self.is_checked:
             return ""
         if is_whole and (rest := self._rest_as_is()) is not None:
             return rest
@@ -98,9 +93,9 @@ class StreamingArguments:
 
     def finish(self, *, cut: bool) -> str:
         """The call is over, or the output was `cut`; answers the rest of the JSON text."""
-        if not (cut or self._passed) and (rest := self._rest_as_is()) is not None:
+        if not (cut or self.is_checked) and (rest := self._rest_as_is()) is not None:
             return rest
-        if self._passed:
+        if self.is_checked:
             if behind := "".join(self._raw[1:]):
                 self.problems += trailing_problems(behind)
             return ""
@@ -132,7 +127,7 @@ class StreamingArguments:
         if not (whole.startswith(sent) and is_valid_as_is(whole, self._compiled)):
             return None
         self._raw[:] = [whole]
-        self._passed = True
+        self.is_checked = True
         rest = whole[len(sent) :]
         self._out.note_sent(rest)
         return rest
