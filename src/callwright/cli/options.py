@@ -87,8 +87,8 @@ def model_settings(given: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def check_server_url(url: str, named: str, example: str = "http://localhost:8000/v1") -> None:
-    """Raises `ConfigError` for what is not the URL of a server, such as a model that has to be served first. `named` is
-    the argument, in errors.
+    """Raises `ConfigError` if `url` is no URL of a server, but for example a model that has to be served first. `named`
+    is the argument, in errors.
     """
     if is_file(url) or url == "simulated":
         raise ConfigError(

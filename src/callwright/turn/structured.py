@@ -2,7 +2,7 @@
 
 A text that fits is sent as the model wrote it. In any other, the one JSON value that fits is extracted, from a fence or
 from prose, after the same repairs as for arguments of calls. A truncated value is never completed. If the schema cannot
-be compiled, any JSON is an answer, with a problem that says so.
+be compiled, any JSON is an answer, with the problem `answer_unchecked`.
 """
 
 import json
