@@ -104,8 +104,7 @@ class _Call(Struct):
                 return ""
             held, self.held = self.held, ""
             if said.startswith("{"):
-                self.said, self._span, self._scanned, self._is_whole = [arguments], None, 0, False
-                return arguments
+                return self.replace(arguments)
             self.settled = True
             self.said.append(arguments)
             return held + arguments
@@ -124,6 +123,11 @@ class _Call(Struct):
             self.settled = True
         if arguments:
             self.said.append(arguments)
+        return arguments
+
+    def replace(self, arguments: str) -> str:
+        """Put these in place of all arguments so far; answers them."""
+        self.said, self._span, self._scanned, self._is_whole = [arguments], None, 0, False
         return arguments
 
 
@@ -318,9 +322,8 @@ class NativeCalls:
         if found is None:
             return [ArgumentsDelta(call.index, written)]
         arguments, form = found
-        call.said, call._span, call._scanned, call._is_whole = [arguments], None, 0, False
         problem = Problem("foreign_format", f"arguments as {form} writes them", call.index, written)
-        return [ArgumentsDelta(call.index, arguments), problem]
+        return [ArgumentsDelta(call.index, call.replace(arguments)), problem]
 
     def _pushed(self, events: list[Event]) -> list[Event]:
         out: list[Event] = []
